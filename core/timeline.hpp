@@ -28,7 +28,7 @@ struct Event {
   /// The other stage of wait, encode, decode and transfer; -1 otherwise.
   int peer = -1;
   /// For kind op.
-  Op op;
+  Op op = {};
   /// For wait, encode, decode, transfer.
   MessageKind message = MessageKind::activation;
   int micro_batch = -1;

@@ -1,0 +1,263 @@
+#include "exec/commands.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <boost/program_options/value_semantic.hpp>
+
+#include "core/error.hpp"
+#include "core/fields.hpp"
+#include "core/plan.hpp"
+#include "exec/certificates.hpp"
+#include "exec/profile.hpp"
+#include "exec/supervise.hpp"
+#include "exec/tokenize.hpp"
+#include "exec/torch_compat.hpp"
+
+namespace nebula {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+int run_tokenize(const TokenizeOptions& options, const CommonOptions& common) {
+  const TokenizeResult result = tokenize(options);
+  if (common.json) {
+    std::cout << to_json(TableWriter()
+                             .set("vocabulary", result.vocabulary)
+                             .set("text_bytes", result.text_bytes)
+                             .set("tokens", result.tokens)
+                             .set("heldout_tokens", result.heldout_tokens)
+                             .node());
+  } else if (!common.quiet) {
+    std::cout << format_bytes(double(result.text_bytes)) << " of text: " << result.tokens
+              << " tokens in " << options.out;
+    if (!options.heldout.empty()) {
+      std::cout << ", " << result.heldout_tokens << " held out in " << options.heldout;
+    }
+    std::cout << " (vocabulary " << result.vocabulary << ", " << options.tokenizer << ")\n";
+  }
+  return 0;
+}
+
+struct KeysOptions {
+  std::string out;
+  std::vector<std::string> clouds;
+  std::string cluster;
+};
+
+int run_keys(const KeysOptions& options, const CommonOptions& common) {
+  std::vector<std::string> clouds = options.clouds;
+  if (!options.cluster.empty()) {
+    for (const Cloud& cloud : read_cluster_file(options.cluster).clouds) {
+      clouds.push_back(cloud.name);
+    }
+  }
+  if (clouds.empty()) throw InputError("--clouds", "name the clouds, or give their --cluster file");
+  make_keys(options.out, clouds);
+  if (!common.quiet && !common.json) {
+    std::cout << "Keys of " << clouds.size() << " clouds in " << options.out
+              << ". Each cloud needs authority.pem and its own NAME.pem and NAME.key; "
+                 "authority.key stays here.\n";
+  }
+  if (common.json) {
+    std::cout << to_json(TableWriter().set("folder", options.out).set("clouds", clouds).node());
+  }
+  return 0;
+}
+
+struct ProfileFiles {
+  std::string cluster;
+  std::string model;
+  std::string job;
+  std::string out = "costs.json";
+};
+
+int run_profile(const ProfileFiles& files, const ProfileOptions& options,
+                const CommonOptions& common) {
+  const Cluster cluster = read_cluster_file(files.cluster);
+  const Model model = read_model_file(files.model);
+  const Job job = read_job_file(files.job);
+  const Device* device = cluster.find_device(options.device);
+  prepare_torch(device ? device->threads : 0);
+  const Costs costs = profile(cluster, model, job, options, [&](const std::string& what) {
+    if (!common.quiet) std::cerr << "measuring " << what << '\n';
+  });
+  write_file(files.out, to_json(costs));
+  if (common.json) {
+    std::cout << to_json(costs);
+    return 0;
+  }
+  if (common.quiet) return 0;
+  for (const auto& [kind, layer] : costs.devices.at(options.device).layers) {
+    const double n = layer.forward_s.sequences.back();
+    std::cout << kind << ", " << n << " sequences: forward "
+              << format_seconds(layer.forward_s.at(n)) << ", backward "
+              << format_seconds(layer.backward_s.at(n)) << ", update "
+              << format_seconds(layer.update_s) << ", saved "
+              << format_bytes(layer.saved_bytes.at(n)) << '\n';
+  }
+  std::cout << "Costs in " << files.out << '\n';
+  return 0;
+}
+
+struct LaunchOptions {
+  std::string plan;
+  std::string data;
+  std::string heldout;
+  std::string out;
+  std::string keys;
+  bool emulate_wan = false;
+  bool resume = false;
+  int max_steps = 0;
+};
+
+// The keys of a local run; made anew for every run, because a run's authority is its own.
+std::string local_keys(const LaunchOptions& options, const Plan& plan) {
+  if (!options.keys.empty()) return options.keys;
+  const std::string folder = options.out + "/keys";
+  fs::remove_all(folder);
+  std::vector<std::string> clouds;
+  for (const Cloud& cloud : plan.cluster.clouds) clouds.push_back(cloud.name);
+  make_keys(folder, clouds);
+  return folder;
+}
+
+std::vector<Child> clouds_of(const LaunchOptions& options, const Plan& plan,
+                             const CommonOptions& common) {
+  const std::string keys = local_keys(options, plan);
+  std::vector<Child> children;
+  for (const Cloud& cloud : plan.cluster.clouds) {
+    const auto runs_here = [&](const StagePlan& stage) { return stage.cloud == cloud.name; };
+    if (std::none_of(plan.stages.begin(), plan.stages.end(), runs_here)) continue;
+    Child child{
+        "cloud " + cloud.name,
+        {"train", "--plan", options.plan, "--cloud", cloud.name, "--data", options.data, "--out",
+         options.out, "--keys", keys, "--local", "--max-steps", std::to_string(options.max_steps)}};
+    if (!options.heldout.empty()) {
+      child.arguments.insert(child.arguments.end(), {"--heldout", options.heldout});
+    }
+    if (options.emulate_wan) child.arguments.emplace_back("--emulate-wan");
+    if (options.resume) child.arguments.emplace_back("--resume");
+    if (common.quiet) child.arguments.emplace_back("--quiet");
+    children.push_back(std::move(child));
+  }
+  return children;
+}
+
+int run_launch(const LaunchOptions& options, const CommonOptions& common) {
+  const Plan plan = read_plan_file(options.plan);
+  fs::create_directories(options.out);
+  if (!common.quiet) std::cerr << one_line(plan) << '\n';
+  const std::string result_file = options.out + "/result.json";
+  fs::remove(result_file);
+  const int code = supervise(clouds_of(options, plan, common), stop_flag());
+  if (code != int(ExitCode::done) && code != int(ExitCode::interrupted)) return code;
+  const std::string text = read_file(result_file);
+  if (common.json) {
+    std::cout << text;
+    return code;
+  }
+  const Node node = parse_json(text, result_file);
+  Fields result(node, result_file);
+  const double step_s = result.quantity("median_step", Unit::seconds);
+  std::cout << result.count("steps_done", 0) << " steps done, " << format_seconds(step_s)
+            << " a step, " << std::int64_t(result.number("tokens_per_s")) << " tokens/s; loss "
+            << result.number("first_loss") << " -> " << result.number("last_loss");
+  if (result.has("heldout_loss")) std::cout << ", held out " << result.number("heldout_loss");
+  std::cout << "\nTraces in " << options.out << "/traces, checkpoints in " << options.out
+            << "/checkpoints, figures in " << result_file << '\n';
+  return code;
+}
+
+}  // namespace
+
+Command tokenize_command() {
+  auto options = std::make_shared<TokenizeOptions>();
+  return {"tokenize", "turns text into a file of token ids",
+          "nebula-exec tokenize --text book.txt --tokenizer my.model --pieces 4096 --out train.tok",
+          [options](po::options_description& list) {
+            list.add_options()(
+                "text", po::value(&options->texts)->required()->multitoken()->value_name("FILE..."),
+                "text files, or folders of them; a line with only % ends a document")(
+                "tokenizer", po::value(&options->tokenizer)->required()->value_name("FILE"),
+                "SentencePiece model: read, or written when --pieces is given")(
+                "pieces", po::value(&options->pieces)->value_name("N"),
+                "train a new tokenizer of so many pieces first")(
+                "out", po::value(&options->out)->required()->value_name("FILE"),
+                "token file to write")("heldout", po::value(&options->heldout)->value_name("FILE"),
+                                       "token file for the documents held out")(
+                "heldout-share", po::value(&options->heldout_share)->value_name("SHARE"),
+                "share of documents held out, in [0, 1)");
+          },
+          [options](const CommonOptions& common) { return run_tokenize(*options, common); }};
+}
+
+Command keys_command() {
+  auto options = std::make_shared<KeysOptions>();
+  return {"keys", "makes a run's authority and one certificate a cloud",
+          "nebula-exec keys --clouds north south --out keys",
+          [options](po::options_description& list) {
+            list.add_options()(
+                "clouds", po::value(&options->clouds)->multitoken()->value_name("NAME..."),
+                "names of the clouds")("cluster", po::value(&options->cluster)->value_name("FILE"),
+                                       "cluster file to take the names from")(
+                "out", po::value(&options->out)->required()->value_name("FOLDER"),
+                "folder to write; nothing in it is overwritten");
+          },
+          [options](const CommonOptions& common) { return run_keys(*options, common); }};
+}
+
+Command profile_command() {
+  auto files = std::make_shared<ProfileFiles>();
+  auto options = std::make_shared<ProfileOptions>();
+  return {
+      "profile", "measures what a model's layers and the codecs cost on this machine",
+      "nebula-exec profile --cluster c.toml --device cpu-core --model m.toml --job j.toml",
+      [files, options](po::options_description& list) {
+        list.add_options()("cluster", po::value(&files->cluster)->required()->value_name("FILE"),
+                           "cluster file that describes the device")(
+            "device", po::value(&options->device)->required()->value_name("KIND"),
+            "kind of device that this machine has")(
+            "model", po::value(&files->model)->required()->value_name("FILE"), "model file")(
+            "job", po::value(&files->job)->required()->value_name("FILE"), "job file")(
+            "out", po::value(&files->out)->default_value(files->out)->value_name("FILE"),
+            "costs file to write")("micro-batch",
+                                   po::value(&options->largest_micro_batch)->value_name("N"),
+                                   "largest micro-batch measured (default: the global batch)")(
+            "repetitions", po::value(&options->repetitions)->default_value(options->repetitions),
+            "timed runs of each figure; the median counts");
+      },
+      [files, options](const CommonOptions& common) {
+        if (options->repetitions < 1) throw InputError("--repetitions", "must be at least 1");
+        if (options->largest_micro_batch < 0) throw InputError("--micro-batch", "is negative");
+        return run_profile(*files, *options, common);
+      }};
+}
+
+Command launch_command() {
+  auto options = std::make_shared<LaunchOptions>();
+  return {"launch", "trains by a plan with all clouds on this machine",
+          "nebula-exec launch --plan plan.json --data train.tok --out run --emulate-wan",
+          [options](po::options_description& list) {
+            list.add_options()("plan", po::value(&options->plan)->required()->value_name("FILE"),
+                               "plan to train by")(
+                "data", po::value(&options->data)->required()->value_name("FILE"),
+                "token file to train on")("heldout",
+                                          po::value(&options->heldout)->value_name("FILE"),
+                                          "token file to evaluate on at the end")(
+                "out", po::value(&options->out)->required()->value_name("FOLDER"),
+                "folder for traces, checkpoints, keys and result.json")(
+                "keys", po::value(&options->keys)->value_name("FOLDER"),
+                "keys to use (default: new ones)")("emulate-wan",
+                                                   po::bool_switch(&options->emulate_wan),
+                                                   "hold frames back as the plan's links would")(
+                "resume", po::bool_switch(&options->resume), "go on from the newest checkpoint")(
+                "max-steps", po::value(&options->max_steps)->value_name("N"),
+                "stop after so many steps");
+          },
+          [options](const CommonOptions& common) { return run_launch(*options, common); }};
+}
+
+}  // namespace nebula
