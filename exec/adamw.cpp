@@ -4,54 +4,17 @@
 #include <cmath>
 #include <numbers>
 
+#include "exec/adamw_kernel.hpp"
+
 namespace nebula {
 namespace {
 
-struct Step {
-  float scale;
-  float beta1;
-  float beta2;
-  float rate;        // learning rate / bias correction of the first moment
-  float root_bias2;  // 1 / sqrt(bias correction of the second moment)
-  float epsilon;
-  float keep;  // 1 - learning rate x weight decay
-};
-
-void update_cpu(const Step& s, std::int64_t n, float* weight, const float* gradient, float* first,
-                float* second) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float g = gradient[i] * s.scale;
-    const float m = s.beta1 * first[i] + (1 - s.beta1) * g;
-    const float v = s.beta2 * second[i] + (1 - s.beta2) * g * g;
-    first[i] = m;
-    second[i] = v;
-    weight[i] = weight[i] * s.keep - s.rate * m / (std::sqrt(v) * s.root_bias2 + s.epsilon);
-  }
-}
-
-void update_any(const Step& s, torch::Tensor weight, const torch::Tensor& gradient,
+void update_any(const AdamStep& s, torch::Tensor weight, const torch::Tensor& gradient,
                 torch::Tensor first, torch::Tensor second) {
   const torch::Tensor g = gradient * s.scale;
   first.mul_(s.beta1).add_(g, 1 - s.beta1);
   second.mul_(s.beta2).addcmul_(g, g, 1 - s.beta2);
   weight.mul_(s.keep).addcdiv_(first, second.sqrt().mul_(s.root_bias2).add_(s.epsilon), -s.rate);
-}
-
-// Independent partial sums let the compiler use vectors; the order is fixed, so the result is too.
-double sum_of_squares(const float* values, std::int64_t n) {
-  constexpr std::int64_t lanes = 16;
-  std::array<double, lanes> sums{};
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (std::int64_t k = 0; k < lanes; ++k) {
-      const double value = values[i + k];
-      sums[std::size_t(k)] += value * value;
-    }
-  }
-  for (; i < n; ++i) sums[0] += double(values[i]) * values[i];
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
 }
 
 }  // namespace
@@ -89,13 +52,13 @@ void AdamW::update(int step, int steps, double scale) {
     const torch::Tensor gradient = weight.grad();
     if (!gradient.defined()) continue;
     const double decay = parameters_[i].decays ? settings_.weight_decay : 0;
-    const Step s{float(scale),           float(settings_.beta1),      float(settings_.beta2),
-                 float(rate / bias1),    float(1 / std::sqrt(bias2)), float(settings_.epsilon),
-                 float(1 - rate * decay)};
+    const AdamStep s{float(scale),           float(settings_.beta1),      float(settings_.beta2),
+                     float(rate / bias1),    float(1 / std::sqrt(bias2)), float(settings_.epsilon),
+                     float(1 - rate * decay)};
     if (weight.is_cpu()) {
       const torch::Tensor flat = gradient.contiguous();
-      update_cpu(s, weight.numel(), weight.data_ptr<float>(), flat.data_ptr<float>(),
-                 first_[i].data_ptr<float>(), second_[i].data_ptr<float>());
+      update_parameters(s, weight.numel(), weight.data_ptr<float>(), flat.data_ptr<float>(),
+                        first_[i].data_ptr<float>(), second_[i].data_ptr<float>());
     } else {
       update_any(s, weight, gradient, first_[i], second_[i]);
     }

@@ -5,8 +5,8 @@
 
 namespace nebula {
 
-/// Makes a run's authority and a certificate with private key for each cloud, valid for a year
-/// from yesterday (clouds' clocks differ).
+/// Makes a run's authority and a certificate with private key for each cloud, valid for a year,
+/// and since yesterday already (clouds' clocks differ).
 ///
 /// The folder then holds authority.pem, authority.key, and NAME.pem and NAME.key of each cloud;
 /// keys are readable by their owner alone. A cloud needs authority.pem and its own two files;

@@ -1,10 +1,13 @@
 #include "exec/commands.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include <boost/program_options/value_semantic.hpp>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "core/fields.hpp"
@@ -12,7 +15,7 @@
 #include "exec/certificates.hpp"
 #include "exec/profile.hpp"
 #include "exec/supervise.hpp"
-#include "exec/tokenize.hpp"
+#include "exec/tokenize_command.hpp"
 #include "exec/torch_compat.hpp"
 
 namespace nebula {
@@ -20,26 +23,6 @@ namespace {
 
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
-
-int run_tokenize(const TokenizeOptions& options, const CommonOptions& common) {
-  const TokenizeResult result = tokenize(options);
-  if (common.json) {
-    std::cout << to_json(TableWriter()
-                             .set("vocabulary", result.vocabulary)
-                             .set("text_bytes", result.text_bytes)
-                             .set("tokens", result.tokens)
-                             .set("heldout_tokens", result.heldout_tokens)
-                             .node());
-  } else if (!common.quiet) {
-    std::cout << format_bytes(double(result.text_bytes)) << " of text: " << result.tokens
-              << " tokens in " << options.out;
-    if (!options.heldout.empty()) {
-      std::cout << ", " << result.heldout_tokens << " held out in " << options.heldout;
-    }
-    std::cout << " (vocabulary " << result.vocabulary << ", " << options.tokenizer << ")\n";
-  }
-  return 0;
-}
 
 struct KeysOptions {
   std::string out;
@@ -173,25 +156,21 @@ int run_launch(const LaunchOptions& options, const CommonOptions& common) {
 
 }  // namespace
 
+// Debian's libsentencepiece exports the protobuf it was built with, and libtorch brings another:
+// in one process the two crash before main. So the tokenizer is a program of its own, which this
+// one becomes.
 Command tokenize_command() {
-  auto options = std::make_shared<TokenizeOptions>();
-  return {"tokenize", "turns text into a file of token ids",
-          "nebula-exec tokenize --text book.txt --tokenizer my.model --pieces 4096 --out train.tok",
-          [options](po::options_description& list) {
-            list.add_options()(
-                "text", po::value(&options->texts)->required()->multitoken()->value_name("FILE..."),
-                "text files, or folders of them; a line with only % ends a document")(
-                "tokenizer", po::value(&options->tokenizer)->required()->value_name("FILE"),
-                "SentencePiece model: read, or written when --pieces is given")(
-                "pieces", po::value(&options->pieces)->value_name("N"),
-                "train a new tokenizer of so many pieces first")(
-                "out", po::value(&options->out)->required()->value_name("FILE"),
-                "token file to write")("heldout", po::value(&options->heldout)->value_name("FILE"),
-                                       "token file for the documents held out")(
-                "heldout-share", po::value(&options->heldout_share)->value_name("SHARE"),
-                "share of documents held out, in [0, 1)");
-          },
-          [options](const CommonOptions& common) { return run_tokenize(*options, common); }};
+  return {"tokenize", tokenize_summary, "", {}, [](const CommonOptions&) { return 0; }};
+}
+
+void become_tokenizer(int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "tokenize") return;
+  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path program = bin.parent_path() / "libexec" / "nebula" / "tokenize";
+  execv(program.c_str(), argv);
+  std::cerr << "nebula-exec: " << program.string()
+            << " can't be started: is the installation complete?\n";
+  std::exit(int(ExitCode::failed));
 }
 
 Command keys_command() {

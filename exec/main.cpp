@@ -197,6 +197,7 @@ Command train_command() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  nebula::become_tokenizer(argc, argv);
   return nebula::run_program(
       {"nebula-exec",
        "trains by a plan, across clouds",

@@ -163,6 +163,7 @@ Transport::Impl::Impl(TransportOptions given)
 }
 
 void Transport::Impl::give_up(const std::string& why) {
+  if (!mailbox.failure().empty()) return;  // each connection meets the same obstacle
   log(LogLevel::warning, why);
   mailbox.fail(why);
   board.fail(why);
