@@ -263,7 +263,9 @@ std::string one_line(const Plan& plan) {
     text += (s ? " | " : "") + stage.cloud + " [" + std::to_string(stage.first_layer) + "," +
             std::to_string(stage.last_layer) + ")";
   }
-  text += ", " + std::to_string(plan.micro_batch) + " x " + std::to_string(plan.micro_batches);
+  text += ", " + std::to_string(plan.micro_batches) +
+          (plan.micro_batches == 1 ? " micro-batch of " : " micro-batches of ") +
+          std::to_string(plan.micro_batch);
   if (plan.stage_count() > 1) {
     text += ", " + std::string(to_string(plan.schedule.kind));
     for (std::size_t s = 0; s < plan.schedule.in_flight.size(); ++s) {

@@ -104,7 +104,8 @@ void write_plan_file(const std::string& path, const Plan& plan);
 /// hashes mean that two processes may train together.
 std::uint64_t plan_hash(const Plan& plan);
 
-/// "2 stages: north [0,4) | south [4,8), 8 x 2, 1f1b 3/1, int8 forward, bf16 backward".
+/// "2 stages: north [0,4) | south [4,8), 8 micro-batches of 2, 1f1b 3/1, int8 forward, bf16
+/// backward".
 std::string one_line(const Plan& plan);
 
 }  // namespace nebula

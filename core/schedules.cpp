@@ -76,6 +76,11 @@ ScheduleSettings gpipe() {
   return {ScheduleKind::gpipe, {}};
 }
 
+int in_flight(const ScheduleSettings& settings, const Shape& shape, int stage) {
+  if (settings.kind == ScheduleKind::gpipe) return shape.micro_batches;
+  return std::min(settings.in_flight[std::size_t(stage)], shape.micro_batches);
+}
+
 OpLists make_schedule(const ScheduleSettings& settings, const Shape& shape) {
   const bool is_gpipe = settings.kind == ScheduleKind::gpipe;
   if (shape.chunks != 1) {

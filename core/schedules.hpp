@@ -26,6 +26,9 @@ struct ScheduleSettings {
 ScheduleSettings one_f_one_b(const Shape& shape, int extra = 0);
 ScheduleSettings gpipe();
 
+/// Most micro-batches between forward and backward at once at a stage: peak_in_flight of its list.
+int in_flight(const ScheduleSettings& settings, const Shape& shape, int stage);
+
 /// The lists of one training step, with the end of the step (tied gradients, norm, update).
 /// Throws InputError where the settings do not fit the shape.
 OpLists make_schedule(const ScheduleSettings& settings, const Shape& shape);

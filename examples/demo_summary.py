@@ -15,7 +15,7 @@ plan = load("plan.json")
 run = load("run/result.json")
 summary = {
     "predicted_step_s": plan["predicted"]["step_s"],
-    "measured_step_s": load("compare.json")["measured_step_s"],
+    "measured_step_s": next(row["measured"] for row in load("compare.json")["rows"] if row["what"] == "step"),
     "naive_step_s": load("naive/result.json")["median_step_s"],
     "first_loss": run["first_loss"],
     "last_loss": run["last_loss"],

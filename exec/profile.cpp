@@ -119,26 +119,33 @@ std::vector<int> micro_batches(const Job& job, const ProfileOptions& options) {
   return sizes;
 }
 
+// Sizes in turn rather than one after the other: what else the machine does meanwhile then touches
+// all of them alike.
 LayerCosts measure_layer(const Model& model, const Job& job, const Subject& subject, int threads,
                          const ProfileOptions& options) {
   Bench bench(model, job, subject, threads);
-  LayerCosts costs;
+  const std::vector<int> sizes = micro_batches(job, options);
+  std::vector<LayerSample> samples(sizes.size());
   std::vector<double> updates;
-  const double layers = bench.layers();
-  for (const int n : micro_batches(job, options)) {
-    LayerSample warm_up;
-    bench.run(n, warm_up);
-    LayerSample sample;
-    for (int i = 0; i < options.repetitions; ++i) bench.run(n, sample);
-    // The first one meets memory that nobody has touched.
-    bench.update();
-    for (int i = 0; i < options.repetitions; ++i) updates.push_back(bench.update());
-    for (Curve* curve : {&costs.forward_s, &costs.backward_s, &costs.saved_bytes}) {
-      curve->sequences.push_back(n);
+  // The first round meets memory that nobody has touched.
+  for (int round = -1; round < options.repetitions; ++round) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      LayerSample unused;
+      bench.run(sizes[i], round < 0 ? unused : samples[i]);
     }
-    costs.forward_s.values.push_back(median(sample.forward_s) / layers);
-    costs.backward_s.values.push_back(median(sample.backward_s) / layers);
-    costs.saved_bytes.values.push_back(median(sample.saved_bytes) / layers);
+    const double update_s = bench.update();
+    if (round >= 0) updates.push_back(update_s);
+  }
+  LayerCosts costs;
+  const double layers = bench.layers();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto add = [&](Curve& curve, const std::vector<double>& values) {
+      curve.sequences.push_back(sizes[i]);
+      curve.values.push_back(median(values) / layers);
+    };
+    add(costs.forward_s, samples[i].forward_s);
+    add(costs.backward_s, samples[i].backward_s);
+    add(costs.saved_bytes, samples[i].saved_bytes);
   }
   costs.update_s = median(updates) / layers;
   return costs;

@@ -21,9 +21,9 @@ double hop_s(const StepCosts& costs, const ChannelCosts& channel) {
 
 class Bound {
  public:
-  Bound(const StepCosts& costs, const OpLists& lists)
+  Bound(const StepCosts& costs, const ScheduleSettings& schedule)
       : costs_(costs),
-        lists_(lists),
+        schedule_(schedule),
         p_(std::size_t(costs.shape.stages)),
         m_(costs.shape.micro_batches),
         fill_(p_ + 1),
@@ -63,10 +63,10 @@ class Bound {
   }
 
   double in_flight_bound(std::size_t s) const {
-    const int depth = peak_in_flight(lists_[s]);
-    if (depth < 1) return 0;
+    const int depth = in_flight(schedule_, costs_.shape, int(s));
     const double cycle = round_trip_ - fill_[s] - drain_[s];
-    return around_ + fill_[s] + drain_[s] + double((m_ - 1) / depth + 1) * cycle;
+    const int rounds = (m_ - 1) / depth + 1;
+    return around_ + fill_[s] + drain_[s] + rounds * cycle;
   }
 
   double forward_bound(std::size_t b) const {
@@ -78,7 +78,7 @@ class Bound {
   }
 
   const StepCosts& costs_;
-  const OpLists& lists_;
+  const ScheduleSettings& schedule_;
   std::size_t p_;
   int m_;
   std::vector<double> fill_;
@@ -89,10 +89,10 @@ class Bound {
 
 }  // namespace
 
-double step_lower_bound(const StepCosts& costs, const OpLists& lists) {
+double step_lower_bound(const StepCosts& costs, const ScheduleSettings& schedule) {
   // The simulator adds the same numbers in another order.
   constexpr double rounding = 1 - 1e-9;
-  return Bound(costs, lists).value() * rounding;
+  return Bound(costs, schedule).value() * rounding;
 }
 
 }  // namespace nebula

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/schedule.hpp"
+#include "core/schedules.hpp"
 #include "core/step_costs.hpp"
 
 namespace nebula {
@@ -18,7 +18,7 @@ namespace nebula {
 ///   micro-batches, because micro-batch i + d waits for the gradient of i.
 ///
 /// They hold from one step to the next because the norm makes every stage's step lie between two
-/// updates of stage 0. `lists` are GPipe or 1F1B lists of core/schedules.hpp, one chunk a stage.
-double step_lower_bound(const StepCosts& costs, const OpLists& lists);
+/// updates of stage 0, for schedules that end with a backward on every stage.
+double step_lower_bound(const StepCosts& costs, const ScheduleSettings& schedule);
 
 }  // namespace nebula

@@ -50,7 +50,7 @@ std::string table(const SearchResult& result) {
     const auto& memory = plan.predicted.memory_bytes;
     rows.push_back({format_seconds(ranked.step_s), number("%.0f", plan.predicted.tokens_per_s),
                     number("%.1f %%", 100 * plan.predicted.bubble), stages(plan),
-                    std::to_string(plan.micro_batches) + " x " + std::to_string(plan.micro_batch),
+                    std::to_string(plan.micro_batches) + " of " + std::to_string(plan.micro_batch),
                     schedule(plan), codecs_of(plan),
                     format_bytes(*std::max_element(memory.begin(), memory.end()))});
   }

@@ -49,19 +49,21 @@ std::pair<double, std::size_t> excess(const Plan& plan, const Costs& costs) {
 }  // namespace
 
 // Rows of the table that may not repeat.
-using Likeness = std::tuple<std::vector<std::string>, int, int, int, int>;
+using Likeness = std::tuple<std::size_t, int, int, int, int>;
 
 class Search {
  public:
   Search(const Cluster& cluster, const Model& model, const Job& job, const Costs& costs,
          const Pins& pins, int workers)
-      : costs_(costs), space_(cluster, model, job, costs, pins), workers_(workers) {
+      : start_s_(seconds_now()),
+        costs_(costs),
+        space_(cluster, model, job, costs, pins),
+        workers_(workers) {
     bound_candidates();
   }
 
   // Passes: bound everything; simulate best first; choose; fill the table; take choices away.
   SearchResult run() {
-    const double start_s = seconds_now();
     least_step([](const Candidate&) { return true; });
     const std::size_t winner = choose();
     SearchResult result;
@@ -72,7 +74,7 @@ class Search {
     result.too_large = too_large_;
     result.simulated = step_s_.size();
     result.dropped_splits = space_.dropped_splits();
-    result.seconds = seconds_now() - start_s;
+    result.seconds = seconds_now() - start_s_;
     return result;
   }
 
@@ -93,9 +95,7 @@ class Search {
         }
         continue;
       }
-      const Shape shape = plan.shape();
-      bounds_[i] = step_lower_bound(step_costs(plan, plan.cluster, costs_),
-                                    make_schedule(plan.schedule, shape));
+      bounds_[i] = step_lower_bound(step_costs(plan, plan.cluster, costs_), plan.schedule);
       order_.push_back(i);
     }
     if (order_.empty()) {
@@ -159,10 +159,9 @@ class Search {
 
   Likeness likeness(std::size_t index) const {
     const Candidate& candidate = at(index);
-    std::vector<std::string> clouds;
-    for (const StagePlan& stage : space_.plan(candidate).stages) clouds.push_back(stage.cloud);
     const int kind = candidate.extra < 0 ? 0 : 1;
-    return {clouds, candidate.micro_batch, kind, candidate.forward_codec, candidate.backward_codec};
+    return {space_.plan(candidate).stages.size(), candidate.micro_batch, kind,
+            candidate.forward_codec, candidate.backward_codec};
   }
 
   // Simulates the most promising plan of further kinds until the table can be filled.
@@ -224,6 +223,7 @@ class Search {
     return result;
   }
 
+  double start_s_;
   const Costs& costs_;
   Space space_;
   int workers_;

@@ -24,7 +24,7 @@ struct SearchResult {
   std::size_t candidates = 0;
   std::size_t too_large = 0;
   std::size_t simulated = 0;
-  long long dropped_splits = 0;
+  double dropped_splits = 0;
   double seconds = 0;
 };
 

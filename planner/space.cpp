@@ -1,16 +1,18 @@
 #include "planner/space.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <map>
-#include <numeric>
 
 #include "core/error.hpp"
 
 namespace nebula {
 namespace {
 
-// More splits than this are cut to the best balanced; the full search is bounded otherwise.
+// Splits of a number of stages are cut to the best balanced, so that about so many candidates are
+// left: some seconds of bounds.
+constexpr std::size_t most_candidates = 150000;
+constexpr std::size_t least_splits = 4;
 constexpr std::size_t most_splits = 200;
 constexpr int most_stages = 16;
 
@@ -47,6 +49,42 @@ std::vector<CodecSettings> only(const std::vector<CodecSettings>& list, const st
   return {codec};
 }
 
+double binomial(int n, int k) {
+  double result = 1;
+  for (int i = 1; i <= k; ++i) result *= double(n - k + i) / i;
+  return std::round(result);
+}
+
+using Split = std::vector<int>;
+
+// Splits whose most loaded stage has at most `limit` work, with that work. work[l] is the sum over
+// the layers before l.
+std::vector<std::pair<double, Split>> splits_within(const std::vector<double>& work, int stages,
+                                                    double limit) {
+  const int layers = int(work.size()) - 1;
+  std::vector<std::pair<double, Split>> found;
+  Split firsts{0};
+  const std::function<void(double)> extend = [&](double largest) {
+    const int start = firsts.back();
+    const int left = stages - int(firsts.size());
+    const double rest = work.back() - work[std::size_t(start)];
+    if (rest > (left + 1) * limit * (1 + 1e-12)) return;
+    if (left == 0) {
+      found.emplace_back(std::max(largest, rest), firsts);
+      return;
+    }
+    for (int next = start + 1; next + left <= layers; ++next) {
+      const double own = work[std::size_t(next)] - work[std::size_t(start)];
+      if (own > limit * (1 + 1e-12)) break;
+      firsts.push_back(next);
+      extend(std::max(largest, own));
+      firsts.pop_back();
+    }
+  };
+  extend(0);
+  return found;
+}
+
 }  // namespace
 
 Space::Space(const Cluster& cluster, const Model& model, const Job& job, const Costs& costs,
@@ -73,10 +111,14 @@ Space::Space(const Cluster& cluster, const Model& model, const Job& job, const C
         "--stages", "there are devices and layers for at most " + std::to_string(most) + " stages");
   }
   splits_.resize(std::size_t(most) + 1);
+  const auto wanted = [&](int stages) { return pins.stages == 0 || pins.stages == stages; };
   for (int stages = 1; stages <= most; ++stages) {
-    if (pins.stages > 0 && pins.stages != stages) continue;
-    add_splits(stages, costs);
-    add_placements(stages);
+    if (wanted(stages)) add_placements(stages);
+  }
+  const std::size_t keep = std::clamp(most_candidates / std::max<std::size_t>(1, other_choices()),
+                                      least_splits, most_splits);
+  for (int stages = 1; stages <= most; ++stages) {
+    if (wanted(stages)) add_splits(stages, costs, keep);
   }
   for (int placement = 0; placement < int(placements_.size()); ++placement) {
     add_candidates(placement);
@@ -116,7 +158,7 @@ void Space::add_placements(int stages) {
   extend();
 }
 
-void Space::add_splits(int stages, const Costs& costs) {
+void Space::add_splits(int stages, const Costs& costs, std::size_t keep) {
   const int layers = base_.model.layer_count();
   // Layer work on any device serves to judge balance.
   const DeviceCosts& device = costs.devices.begin()->second;
@@ -125,33 +167,16 @@ void Space::add_splits(int stages, const Costs& costs) {
     const auto& cost = device.layers.at(std::string(to_string(layer_kind(base_.model, layer))));
     work.push_back(work.back() + cost.forward_s.at(1) + cost.backward_s.at(1));
   }
+  // Enumerate within a limit on the most loaded stage that grows until enough are found: all splits
+  // of a deep model over many stages would take for ever.
   std::vector<std::pair<double, std::vector<int>>> found;
-  std::vector<int> firsts{0};
-  long long seen = 0;
-  const std::function<void(double)> extend = [&](double largest) {
-    const int start = firsts.back();
-    if (int(firsts.size()) == stages) {
-      ++seen;
-      found.emplace_back(std::max(largest, work.back() - work[std::size_t(start)]), firsts);
-      // Keep memory bounded while enumerating.
-      if (found.size() >= 64 * most_splits) {
-        std::nth_element(found.begin(), found.begin() + most_splits, found.end());
-        found.resize(most_splits);
-      }
-      return;
-    }
-    const int room = stages - int(firsts.size());
-    for (int next = start + 1; next + room <= layers; ++next) {
-      const double own = work[std::size_t(next)] - work[std::size_t(start)];
-      firsts.push_back(next);
-      extend(std::max(largest, own));
-      firsts.pop_back();
-    }
-  };
-  extend(0);
+  for (double limit = work.back() / stages;; limit *= 1.1) {
+    found = splits_within(work, stages, std::min(limit, work.back()));
+    if (found.size() >= keep || limit >= work.back()) break;
+  }
   std::sort(found.begin(), found.end());
-  if (found.size() > most_splits) found.resize(most_splits);
-  dropped_splits_ += seen - static_cast<long long>(found.size());
+  if (found.size() > keep) found.resize(keep);
+  dropped_splits_ += binomial(layers - 1, stages - 1) - double(found.size());
   for (auto& [largest, split] : found) splits_[std::size_t(stages)].push_back(std::move(split));
 }
 
@@ -168,23 +193,38 @@ std::vector<int> Space::depths(const Shape& shape) const {
   return result;
 }
 
-void Space::add_candidates(int placement) {
+std::vector<Candidate> Space::choices(int placement) const {
   const int stages = int(placements_[std::size_t(placement)].size());
-  const auto& splits = splits_[std::size_t(stages)];
   const int forward = stages > 1 ? int(forward_codecs_.size()) : 1;
   const int backward = stages > 1 ? int(backward_codecs_.size()) : 1;
+  std::vector<Candidate> result;
   for (int size = 1; size <= base_.job.global_batch; ++size) {
     if (base_.job.global_batch % size != 0) continue;
     const Shape shape{stages, base_.job.global_batch / size};
     if (pins_.micro_batches > 0 && shape.micro_batches != pins_.micro_batches) continue;
     for (const int extra : depths(shape)) {
-      for (int split = 0; split < int(splits.size()); ++split) {
-        for (int f = 0; f < forward; ++f) {
-          for (int b = 0; b < backward; ++b) {
-            candidates_.push_back({placement, split, size, extra, f, b});
-          }
-        }
+      for (int f = 0; f < forward; ++f) {
+        for (int b = 0; b < backward; ++b) result.push_back({placement, 0, size, extra, f, b});
       }
+    }
+  }
+  return result;
+}
+
+std::size_t Space::other_choices() const {
+  std::size_t count = 0;
+  for (int placement = 0; placement < int(placements_.size()); ++placement) {
+    count += choices(placement).size();
+  }
+  return count;
+}
+
+void Space::add_candidates(int placement) {
+  const std::size_t stages = placements_[std::size_t(placement)].size();
+  for (Candidate candidate : choices(placement)) {
+    for (int split = 0; split < int(splits_[stages].size()); ++split) {
+      candidate.split = split;
+      candidates_.push_back(candidate);
     }
   }
 }

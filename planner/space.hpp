@@ -50,12 +50,15 @@ class Space {
   /// Complete but for the prediction.
   Plan plan(const Candidate& candidate) const;
   /// Splits left out because there were too many; the best balanced ones stay.
-  long long dropped_splits() const { return dropped_splits_; }
+  double dropped_splits() const { return dropped_splits_; }
 
  private:
   void add_placements(int stages);
-  void add_splits(int stages, const Costs& costs);
+  void add_splits(int stages, const Costs& costs, std::size_t keep);
   void add_candidates(int placement);
+  /// Everything but the layer split.
+  std::vector<Candidate> choices(int placement) const;
+  std::size_t other_choices() const;
   std::vector<int> depths(const Shape& shape) const;
 
   Plan base_;
@@ -66,7 +69,7 @@ class Space {
   /// By number of stages: first layers of the stages.
   std::vector<std::vector<std::vector<int>>> splits_;
   std::vector<Candidate> candidates_;
-  long long dropped_splits_ = 0;
+  double dropped_splits_ = 0;
 };
 
 }  // namespace nebula

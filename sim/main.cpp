@@ -8,10 +8,10 @@
 #include "core/program.hpp"
 #include "sim/run_report.hpp"
 #include "sim/simulate.hpp"
+#include "traces/activities.hpp"
 #include "traces/calibrate.hpp"
 #include "traces/chrome_trace.hpp"
 #include "traces/compare.hpp"
-#include "traces/medians.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace {

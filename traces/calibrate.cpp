@@ -9,26 +9,27 @@
 
 #include "core/error.hpp"
 #include "core/step_costs.hpp"
+#include "traces/activities.hpp"
 #include "traces/least_squares.hpp"
 #include "traces/link_fit.hpp"
-#include "traces/medians.hpp"
 #include "traces/step_overhead.hpp"
 
 namespace nebula {
 namespace {
 
-using Medians = std::map<Activity, double>;
+/// Typical seconds of each activity.
+using Measured = std::map<Activity, double>;
 
-Medians medians_of(std::span<const Event> events) {
-  Medians result;
-  for (auto& [activity, seconds] : durations(events)) result[activity] = median(seconds);
+Measured measure(std::span<const Event> events) {
+  Measured result;
+  for (auto& [activity, seconds] : durations(events)) result[activity] = typical(seconds);
   return result;
 }
 
 /// Measured seconds of a stage's op; 0 when it never ran.
-double op_median(const Medians& medians, int stage, OpKind op) {
-  const auto found = medians.find({EventKind::op, stage, op, MessageKind::activation, -1});
-  return found == medians.end() ? 0 : found->second;
+double op_seconds(const Measured& measured, int stage, OpKind op) {
+  const auto found = measured.find({EventKind::op, stage, op, MessageKind::activation, -1});
+  return found == measured.end() ? 0 : found->second;
 }
 
 std::vector<int> stages_on(const Plan& plan, const std::string& device) {
@@ -60,9 +61,9 @@ std::vector<Pass> passes() {
   };
 }
 
-double measured_seconds(const Medians& medians, const Pass& pass, int stage) {
+double measured_seconds(const Measured& measured, const Pass& pass, int stage) {
   double seconds = 0;
-  for (const OpKind op : pass.ops) seconds += op_median(medians, stage, op);
+  for (const OpKind op : pass.ops) seconds += op_seconds(measured, stage, op);
   return seconds;
 }
 
@@ -74,7 +75,7 @@ double predicted_seconds(const StepCosts& costs, const Pass& pass, int stage) {
 
 /// What the stages' times consist of is asked of step_costs itself, by leaving all kinds of layer
 /// but one out: so the fit can't differ from how the costs are used.
-void fit_layers(const Plan& plan, const Medians& medians, const std::string& device,
+void fit_layers(const Plan& plan, const Measured& measured, const std::string& device,
                 const Pass& pass, Costs& costs) {
   auto& layers = costs.devices.at(device).layers;
   const auto seconds_with_only = [&](const std::string& kept) {
@@ -92,26 +93,26 @@ void fit_layers(const Plan& plan, const Medians& medians, const std::string& dev
   const StepCosts fixed = seconds_with_only("");
 
   std::vector<std::vector<double>> parts;
-  std::vector<double> measured;
+  std::vector<double> sums;
   for (const int stage : stages_on(plan, device)) {
     const double base_s = predicted_seconds(fixed, pass, stage);
     parts.emplace_back();
     for (const StepCosts& one : alone)
       parts.back().push_back(predicted_seconds(one, pass, stage) - base_s);
-    measured.push_back(measured_seconds(medians, pass, stage) - base_s);
+    sums.push_back(measured_seconds(measured, pass, stage) - base_s);
   }
-  const std::vector<double> factors = shrunk_factors(parts, measured);
+  const std::vector<double> factors = shrunk_factors(parts, sums);
   for (std::size_t k = 0; k < factors.size(); ++k) pass.scale(layers.at(kinds[k]), factors[k]);
 }
 
 /// The overhead of an op can't be told from its layers at one micro-batch size. It is kept, unless
 /// the base has more of it than fits.
-void cap_op_overhead(const Plan& plan, const Medians& medians, const std::string& device,
+void cap_op_overhead(const Plan& plan, const Measured& measured, const std::string& device,
                      Costs& costs) {
   double& overhead_s = costs.devices.at(device).op_overhead_s;
   for (const int stage : stages_on(plan, device))
-    overhead_s = std::min({overhead_s, op_median(medians, stage, OpKind::forward) / 2,
-                           op_median(medians, stage, OpKind::backward) / 2});
+    overhead_s = std::min({overhead_s, op_seconds(measured, stage, OpKind::forward) / 2,
+                           op_seconds(measured, stage, OpKind::backward) / 2});
 }
 
 /// A codec's work on one tensor.
@@ -139,13 +140,13 @@ std::string codec_of(const Plan& plan, const Activity& activity) {
 }
 
 /// Codings by codec. How many elements each has follows from costs of one second an element.
-std::map<std::string, CodecUse> codec_uses(const Plan& plan, const Medians& medians,
+std::map<std::string, CodecUse> codec_uses(const Plan& plan, const Measured& measured,
                                            const std::string& device, Costs probe) {
   for (auto& [kind, costs] : probe.devices)
     for (auto& [name, codec] : costs.codecs) codec = {0, 1, 1};
   const StepCosts elements = step_costs(plan, plan.cluster, probe);
   std::map<std::string, CodecUse> uses;
-  for (const auto& [activity, seconds] : medians) {
+  for (const auto& [activity, seconds] : measured) {
     const bool encodes = activity.kind == EventKind::encode;
     if (!encodes && activity.kind != EventKind::decode) continue;
     if (plan.stages[std::size_t(activity.stage)].device != device) continue;
@@ -176,8 +177,9 @@ std::optional<double> seconds_per_element(const std::vector<Coding>& codings, do
   return above / below;
 }
 
-void fit_codecs(const Plan& plan, const Medians& medians, const std::string& device, Costs& costs) {
-  for (const auto& [name, use] : codec_uses(plan, medians, device, costs)) {
+void fit_codecs(const Plan& plan, const Measured& measured, const std::string& device,
+                Costs& costs) {
+  for (const auto& [name, use] : codec_uses(plan, measured, device, costs)) {
     CodecCosts& codec = costs.devices.at(device).codecs[name];
     // As with the op's overhead: kept as far as it fits.
     for (const auto* codings : {&use.encodings, &use.decodings})
@@ -190,11 +192,11 @@ void fit_codecs(const Plan& plan, const Medians& medians, const std::string& dev
   }
 }
 
-void fit_device(const Plan& plan, std::span<const Event> events, const Medians& medians,
+void fit_device(const Plan& plan, std::span<const Event> events, const Measured& measured,
                 const std::string& device, Costs& costs) {
-  cap_op_overhead(plan, medians, device, costs);
-  for (const Pass& pass : passes()) fit_layers(plan, medians, device, pass, costs);
-  fit_codecs(plan, medians, device, costs);
+  cap_op_overhead(plan, measured, device, costs);
+  for (const Pass& pass : passes()) fit_layers(plan, measured, device, pass, costs);
+  fit_codecs(plan, measured, device, costs);
   std::vector<double> overheads;
   for (const int stage : stages_on(plan, device))
     if (const auto seconds = step_overhead(events, stage)) overheads.push_back(*seconds);
@@ -264,18 +266,18 @@ void fit_links(const Plan& plan, std::span<const Event> events, Costs& costs,
 }
 
 /// Every op and coding that was measured beside what the new costs say.
-std::vector<Residual> stage_residuals(const Plan& plan, const Medians& medians,
+std::vector<Residual> stage_residuals(const Plan& plan, const Measured& measured,
                                       const Costs& costs) {
   const StepCosts predicted = step_costs(plan, plan.cluster, costs);
   std::vector<Residual> residuals;
   for (int stage = 0; stage < plan.stage_count(); ++stage)
     for (const Pass& pass : passes()) {
-      const double measured_s = measured_seconds(medians, pass, stage);
+      const double measured_s = measured_seconds(measured, pass, stage);
       if (measured_s > 0)
         residuals.push_back({std::string(pass.what) + " of stage " + std::to_string(stage),
                              predicted_seconds(predicted, pass, stage), measured_s});
     }
-  for (const auto& [activity, measured_s] : medians) {
+  for (const auto& [activity, measured_s] : measured) {
     if (activity.kind != EventKind::encode && activity.kind != EventKind::decode) continue;
     if (codec_of(plan, activity).empty()) continue;
     const bool encodes = activity.kind == EventKind::encode;
@@ -310,7 +312,7 @@ Costs calibrate(const Plan& plan, std::span<const Event> events, const Costs& ba
                 const CalibrationSettings& settings) {
   check_costs(base, plan.cluster, plan.model, plan.job, "base costs");
   const std::vector<Event> kept = enough_events(plan, events, settings);
-  const Medians medians = medians_of(kept);
+  const Measured measured = measure(kept);
 
   Costs costs = base;
   costs.source = "calibration";
@@ -318,11 +320,11 @@ Costs calibrate(const Plan& plan, std::span<const Event> events, const Costs& ba
   for (const StagePlan& stage : plan.stages)
     if (std::find(devices.begin(), devices.end(), stage.device) == devices.end())
       devices.push_back(stage.device);
-  for (const std::string& device : devices) fit_device(plan, kept, medians, device, costs);
+  for (const std::string& device : devices) fit_device(plan, kept, measured, device, costs);
 
   std::vector<Residual> links;
   fit_links(plan, kept, costs, links);
-  costs.residuals = stage_residuals(plan, medians, costs);
+  costs.residuals = stage_residuals(plan, measured, costs);
   costs.residuals.insert(costs.residuals.end(), links.begin(), links.end());
   return costs;
 }

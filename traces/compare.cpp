@@ -9,29 +9,56 @@
 
 #include "core/fields.hpp"
 #include "core/units.hpp"
-#include "traces/medians.hpp"
+#include "traces/activities.hpp"
 
 namespace nebula {
 namespace {
 
-double value_or_zero(const std::map<Activity, std::vector<double>>& seconds,
-                     const Activity& activity) {
-  const auto found = seconds.find(activity);
-  return found == seconds.end() ? 0 : median(found->second);
+/// Typical seconds of each activity of a step. All that ends a step counts as its update; what
+/// comes between the events is in the summary.
+std::map<Activity, double> typical_seconds(std::span<const Event> events) {
+  std::map<Activity, double> result;
+  for (const auto& [activity, seconds] : durations(events)) {
+    Activity row = activity;
+    switch (activity.kind) {
+      case EventKind::op:
+        if (row.op != OpKind::forward && row.op != OpKind::backward) row.op = OpKind::update;
+        break;
+      case EventKind::prepare:
+      case EventKind::save:
+      case EventKind::evaluate:
+        continue;
+      default:
+        break;
+    }
+    result[row] += typical(seconds);
+  }
+  return result;
 }
 
 void add_activities(Comparison& comparison, std::span<const Event> predicted,
                     std::span<const Event> measured) {
-  const auto expected = durations(predicted);
-  const auto seen = durations(measured);
+  const std::map<Activity, double> expected = typical_seconds(predicted);
+  const std::map<Activity, double> seen = typical_seconds(measured);
   std::set<Activity> activities;
   for (const auto* side : {&expected, &seen})
     for (const auto& [activity, seconds] : *side) activities.insert(activity);
-  for (const Activity& activity : activities) {
-    // Neither is part of a step.
-    if (activity.kind == EventKind::save || activity.kind == EventKind::evaluate) continue;
+  const auto value_or_zero = [](const std::map<Activity, double>& side, const Activity& activity) {
+    const auto found = side.find(activity);
+    return found == side.end() ? 0 : found->second;
+  };
+  for (const Activity& activity : activities)
     comparison.rows.push_back({to_string(activity), Measure::seconds,
                                value_or_zero(expected, activity), value_or_zero(seen, activity)});
+}
+
+void add_rests(Comparison& comparison, const StepSummary& predicted, const StepSummary& measured) {
+  for (std::size_t s = 0; s < predicted.stages.size(); ++s) {
+    const StageSummary& expected = predicted.stages[s];
+    const StageSummary& seen = measured.stages.at(s);
+    comparison.rows.push_back({"preparation and rest of stage " + std::to_string(s),
+                               Measure::seconds, expected.prepare_s + expected.other_s,
+                               seen.prepare_s + seen.other_s});
   }
 }
 
@@ -106,6 +133,7 @@ Comparison compare(const Plan& plan, std::span<const Event> predicted,
   comparison.rows.push_back(
       {"bubble", Measure::ratio, predicted_summary.bubble, measured_summary.bubble});
   add_activities(comparison, predicted, measured);
+  add_rests(comparison, predicted_summary, measured_summary);
   add_links(comparison, plan, predicted_summary, measured_summary);
   return comparison;
 }

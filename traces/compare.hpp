@@ -27,9 +27,8 @@ struct Comparison {
 };
 
 /// Predicted beside measured: seconds and bubble of the step, then every op and coding of every
-/// stage, then every message and line. Activities count with their median, steps and lines with
-/// the mean of `predicted_summary` and `measured_summary`. An activity that only one side has
-/// shows 0 on the other.
+/// stage, then every message and line. Activities count with their typical seconds, steps and
+/// lines with the means of the summaries. An activity that only one side has shows 0 on the other.
 Comparison compare(const Plan& plan, std::span<const Event> predicted,
                    const StepSummary& predicted_summary, std::span<const Event> measured,
                    const StepSummary& measured_summary);

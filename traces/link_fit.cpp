@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "traces/medians.hpp"
+#include "traces/activities.hpp"
 
 namespace nebula {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/medians.hpp"
+#include "traces/activities.hpp"
 
 namespace nebula {
 namespace {
@@ -56,7 +56,7 @@ std::optional<double> step_overhead(std::span<const Event> events, int stage) {
     overheads.push_back(uncovered(from_here, before->second, end_s));
   }
   if (overheads.empty()) return std::nullopt;
-  return median(std::move(overheads));
+  return typical(overheads);
 }
 
 }  // namespace nebula

@@ -34,5 +34,6 @@ TEST_CASE("one line tells a plan") {
   Plan plan = make_plan(2, 2, 4);
   plan.boundaries[0].forward.name = "int8";
   CHECK(one_line(plan) ==
-        "2 stages: c0 [0,4) | c1 [4,8), 2 x 4, 1f1b 2/1, int8 forward, float32 backward");
+        "2 stages: c0 [0,4) | c1 [4,8), 4 micro-batches of 2, 1f1b 2/1, int8 forward, float32 "
+        "backward");
 }

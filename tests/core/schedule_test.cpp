@@ -49,6 +49,7 @@ TEST_CASE("every schedule of random shape runs to its end within its depth") {
       const int depth = settings.kind == ScheduleKind::gpipe ? shape.micro_batches
                                                              : settings.in_flight[std::size_t(s)];
       CHECK(peak_in_flight(lists[std::size_t(s)]) == depth);
+      CHECK(in_flight(settings, shape, s) == depth);
     }
     CHECK_NOTHROW(check(shape, forward_only(shape)));
   }

@@ -62,7 +62,7 @@ std::vector<Ranked> simulate_all(const Problem& problem, std::vector<double>* bo
     validate(plan, "candidate");
     const StepCosts costs = step_costs(plan, plan.cluster, problem.costs);
     const OpLists lists = make_schedule(plan.schedule, plan.shape());
-    bounds->push_back(step_lower_bound(costs, lists));
+    bounds->push_back(step_lower_bound(costs, plan.schedule));
     cases.push_back({costs, lists, {.steps = 2, .want_events = false}});
     all.push_back({plan, 0});
   }

@@ -89,3 +89,14 @@ TEST_CASE("describe, profile, plan, train, trace, calibrate, compare, plan again
     CHECK(std::holds_alternative<NodeTable>(parse_json(json.out, "stdout").value));
   }
 }
+
+TEST_CASE("the examples work as they are") {
+  const TestFolder folder;
+  const std::string plan = folder.path() + "/plan.json";
+  must_run("nebula-plan --cluster " + examples + "two-clouds.cluster.toml --model " + examples +
+           "small.model.toml --job " + examples + "demo.job.toml --out " + plan);
+  must_run("nebula-sim run --plan " + plan);
+  must_run("nebula-plan --cluster " + examples + "two-regions.cluster.toml --model " + examples +
+           "gpt2.config.json --job " + examples + "gpt2.job.toml --out " + plan);
+  must_run("nebula-sim run --plan " + plan + " --cluster " + examples + "two-regions.cluster.toml");
+}

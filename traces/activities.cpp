@@ -1,4 +1,4 @@
-#include "traces/medians.hpp"
+#include "traces/activities.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -92,6 +92,18 @@ double quantile(std::vector<double> values, double q) {
 
 double median(std::vector<double> values) {
   return quantile(std::move(values), 0.5);
+}
+
+double typical(const std::vector<double>& values) {
+  const double limit = 3 * median(values);
+  double sum = 0;
+  double count = 0;
+  for (const double value : values) {
+    if (value > limit) continue;
+    sum += value;
+    ++count;
+  }
+  return sum / count;
 }
 
 }  // namespace nebula

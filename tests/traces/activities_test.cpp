@@ -1,4 +1,4 @@
-#include "traces/medians.hpp"
+#include "traces/activities.hpp"
 
 #include <cmath>
 
@@ -15,6 +15,14 @@ TEST_CASE("quantiles are interpolated") {
   CHECK(quantile({7}, 0.9) == 7);
   CHECK(quantile({1, 2}, 1) == 2);
   CHECK(std::isnan(median({})));
+}
+
+TEST_CASE("the typical value is a mean without stragglers") {
+  CHECK(typical({1, 2, 3, 6}) == Approx(3));
+  CHECK(typical({1, 2, 3, 100}) == Approx(2));
+  CHECK(typical({5}) == 5);
+  CHECK(typical({0, 0}) == 0);
+  CHECK(std::isnan(typical({})));
 }
 
 TEST_CASE("activities are told apart by what is done where, not by micro-batch and step") {

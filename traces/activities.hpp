@@ -38,5 +38,8 @@ std::vector<Event> after_warm_up(std::span<const Event> events, int skip);
 /// NaN of nothing.
 double quantile(std::vector<double> values, double q);
 double median(std::vector<double> values);
+/// The mean of the values up to three times the median: a pipeline adds its ops up, so that their
+/// mean counts, but not single stragglers. NaN of nothing.
+double typical(const std::vector<double>& values);
 
 }  // namespace nebula
