@@ -63,7 +63,7 @@ int run_profile(const ProfileFiles& files, const ProfileOptions& options,
   const Model model = read_model_file(files.model);
   const Job job = read_job_file(files.job);
   const Device* device = cluster.find_device(options.device);
-  prepare_torch(device ? device->threads : 0);
+  prepare_torch(device ? device->threads : 0, device ? device->memory_bytes / 4 : 0);
   const Costs costs = profile(cluster, model, job, options, [&](const std::string& what) {
     if (!common.quiet) std::cerr << "measuring " << what << '\n';
   });

@@ -83,9 +83,15 @@ StepMetrics to_metrics(const Plan& plan, const StepProgress& progress) {
   return metrics;
 }
 
+// 0 for a plan written by hand.
+double predicted_memory(const Plan& plan, int stage) {
+  const auto& memory = plan.predicted.memory_bytes;
+  return std::size_t(stage) < memory.size() ? memory[std::size_t(stage)] : 0;
+}
+
 int train_stage(const Plan& plan, const TrainOptions& options, int stage, bool quiet) {
   const StagePlan& planned = plan.stages[std::size_t(stage)];
-  prepare_torch(planned.threads);
+  prepare_torch(planned.threads, 2 * predicted_memory(plan, stage) + 256e6);
   auto log =
       spdlog::stderr_logger_mt("stage " + std::to_string(stage) + " (" + planned.cloud + ")");
   log->set_pattern("%H:%M:%S %n: %v");

@@ -1,7 +1,12 @@
 #include "exec/torch_compat.hpp"
 
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+
 #include <ATen/autocast_mode.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 
@@ -25,6 +30,16 @@ void set_autocast(torch::DeviceType device, bool on) {
 }
 #endif
 
+void touch_heap(double bytes) {
+  const double free_bytes = double(sysconf(_SC_AVPHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  const auto size = std::size_t(std::min(bytes, free_bytes / 4));
+  if (size == 0) return;
+  if (auto* memory = static_cast<volatile char*>(std::malloc(size))) {
+    for (std::size_t i = 0; i < size; i += 4096) memory[i] = 0;
+    std::free(const_cast<char*>(memory));
+  }
+}
+
 }  // namespace
 
 AutocastScope::AutocastScope(Precision precision, torch::DeviceType device) : device_(device) {
@@ -41,10 +56,11 @@ AutocastScope::~AutocastScope() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
-void prepare_torch(int threads) {
+void prepare_torch(int threads, double reserve_bytes) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 64 << 20);
+  touch_heap(reserve_bytes);
   if (threads > 0) torch::set_num_threads(threads);
 }
 
