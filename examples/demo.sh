@@ -27,7 +27,7 @@ show $bin/nebula-exec tokenize --text $text --tokenizer $out/tokenizer.model --p
 
 say "2/6 What the model's layers cost on this machine"
 show $bin/nebula-exec profile --cluster $cluster --device cpu-core --model $model --job $job \
-  --out $out/costs.json
+  --beside 1 --out $out/costs.json
 
 say "3/6 Plan"
 show $bin/nebula-plan --cluster $cluster --model $model --job $job --costs $out/costs.json \

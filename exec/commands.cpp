@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 
 #include <boost/program_options/value_semantic.hpp>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -55,6 +59,42 @@ struct ProfileFiles {
   std::string model;
   std::string job;
   std::string out = "costs.json";
+  int beside = 0;
+};
+
+// Other processes of this machine that do the same work for as long as this lives: clouds that
+// share a machine share its memory's bandwidth, too.
+class Neighbours {
+ public:
+  // Call before libtorch has threads: a fork copies only one.
+  Neighbours(int count, const std::function<void()>& work) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = fork();
+      if (pid < 0) throw RunError("another process can't be started");
+      if (pid > 0) {
+        pids_.push_back(pid);
+        continue;
+      }
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      try {
+        work();
+      } catch (const std::exception&) {
+        // The parent meets the same problem and reports it.
+      }
+      _exit(1);
+    }
+  }
+  ~Neighbours() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
 };
 
 int run_profile(const ProfileFiles& files, const ProfileOptions& options,
@@ -63,7 +103,16 @@ int run_profile(const ProfileFiles& files, const ProfileOptions& options,
   const Model model = read_model_file(files.model);
   const Job job = read_job_file(files.job);
   const Device* device = cluster.find_device(options.device);
-  prepare_torch(device ? device->threads : 0, device ? device->memory_bytes / 4 : 0);
+  const auto prepare = [&] {
+    prepare_torch(device ? device->threads : 0, device ? device->memory_bytes / 4 : 0);
+  };
+  const Neighbours neighbours(files.beside, [&] {
+    prepare();
+    ProfileOptions once = options;
+    once.repetitions = 1;
+    while (true) profile(cluster, model, job, once, [](const std::string&) {});
+  });
+  prepare();
   const Costs costs = profile(cluster, model, job, options, [&](const std::string& what) {
     if (!common.quiet) std::cerr << "measuring " << what << '\n';
   });
@@ -202,9 +251,11 @@ Command profile_command() {
             "model", po::value(&files->model)->required()->value_name("FILE"), "model file")(
             "job", po::value(&files->job)->required()->value_name("FILE"), "job file")(
             "out", po::value(&files->out)->default_value(files->out)->value_name("FILE"),
-            "costs file to write")("micro-batch",
-                                   po::value(&options->largest_micro_batch)->value_name("N"),
-                                   "largest micro-batch measured (default: the global batch)")(
+            "costs file to write")(
+            "beside", po::value(&files->beside)->default_value(files->beside)->value_name("N"),
+            "other processes of this machine that will train at the same time")(
+            "micro-batch", po::value(&options->largest_micro_batch)->value_name("N"),
+            "largest micro-batch measured (default: the global batch)")(
             "repetitions", po::value(&options->repetitions)->default_value(options->repetitions),
             "timed runs of each figure; the median counts");
       },
