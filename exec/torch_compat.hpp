@@ -24,9 +24,8 @@ class AutocastScope {
 /// Sets libtorch's threads (0 leaves them) and makes the allocator keep what it has: glibc
 /// otherwise returns every large tensor to the kernel and faults it in again, which doubles the
 /// time of a layer and makes it unpredictable. Then touches `reserve_bytes` of the heap (at most a
-/// quarter of the memory that is free), because a page touched for the first time can cost a
-/// virtual machine 6 us: without it, ops take half as long again until the heap has grown to its
-/// size. Call once, before the first tensor.
+/// quarter of the memory that is free): a page touched for the first time is slow in a virtual
+/// machine, and the first steps would pay for it. Call once, before the first tensor.
 void prepare_torch(int threads, double reserve_bytes);
 
 /// Where a stage of a device kind with this many CPU threads runs: accelerators have none.
