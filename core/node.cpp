@@ -177,6 +177,12 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw InputError(path, "is not a folder that can be made: " + error.message());
+}
+
 Node read_node_file(const std::string& path) {
   const std::string text = read_file(path);
   if (path.ends_with(".toml")) return parse_toml(text, path);

@@ -32,6 +32,8 @@ std::string to_json(const Node& node);
 
 /// Writes text to a temporary file beside `path` and renames it; throws RunError.
 void write_file(const std::string& path, const std::string& text);
+/// Makes the folder and those above it; throws InputError when it can't be.
+void make_folder(const std::string& path);
 /// The whole file; throws InputError when it can't be read.
 std::string read_file(const std::string& path);
 

@@ -1,11 +1,13 @@
 #include "exec/certificates.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/node.hpp"
 
 namespace nebula {
 namespace {
@@ -219,6 +222,22 @@ void make_keys(const std::string& folder, const std::vector<std::string>& cloud_
     while (written > 0) ::unlink(files[--written].path.c_str());
     throw;
   }
+}
+
+std::string run_name(const std::string& folder) {
+  const std::string authority = folder + "/authority.pem";
+  if (!std::filesystem::exists(authority)) return {};
+  const std::string text = read_file(authority);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  if (EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
+    throw RunError(authority + ": OpenSSL can't compute a SHA-256");
+  }
+  std::string name;
+  for (std::size_t i = 0; i < 8; ++i) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    name += {digits[digest[i] >> 4], digits[digest[i] & 15]};
+  }
+  return name;
 }
 
 }  // namespace nebula

@@ -24,4 +24,8 @@ struct KeyFiles {
 };
 KeyFiles key_files(const std::string& folder, const std::string& cloud);
 
+/// A name for the run that all its clouds agree on: 16 hex digits of the SHA-256 of authority.pem.
+/// Empty when the folder has none, as for a run of one stage.
+std::string run_name(const std::string& folder);
+
 }  // namespace nebula

@@ -15,8 +15,10 @@
 
 #include "core/error.hpp"
 #include "core/fields.hpp"
+#include "core/node.hpp"
 #include "core/plan.hpp"
 #include "exec/certificates.hpp"
+#include "exec/cpu_share.hpp"
 #include "exec/profile.hpp"
 #include "exec/supervise.hpp"
 #include "exec/tokenize_command.hpp"
@@ -67,7 +69,7 @@ struct ProfileFiles {
 class Neighbours {
  public:
   // Call before libtorch has threads: a fork copies only one.
-  Neighbours(int count, const std::function<void()>& work) {
+  Neighbours(int count, const std::function<void(int)>& work) {
     for (int i = 0; i < count; ++i) {
       const pid_t pid = fork();
       if (pid < 0) throw RunError("another process can't be started");
@@ -77,7 +79,7 @@ class Neighbours {
       }
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       try {
-        work();
+        work(i);
       } catch (const std::exception&) {
         // The parent meets the same problem and reports it.
       }
@@ -103,16 +105,18 @@ int run_profile(const ProfileFiles& files, const ProfileOptions& options,
   const Model model = read_model_file(files.model);
   const Job job = read_job_file(files.job);
   const Device* device = cluster.find_device(options.device);
-  const auto prepare = [&] {
-    prepare_torch(device ? device->threads : 0, device ? device->memory_bytes / 4 : 0);
+  const auto prepare = [&](int process) {
+    const int threads = device ? device->threads : 0;
+    bind_to({process * threads, threads, (files.beside + 1) * threads});
+    prepare_torch(threads, device ? device->memory_bytes / 4 : 0);
   };
-  const Neighbours neighbours(files.beside, [&] {
-    prepare();
+  const Neighbours neighbours(files.beside, [&](int neighbour) {
+    prepare(neighbour + 1);
     ProfileOptions once = options;
     once.repetitions = 1;
     while (true) profile(cluster, model, job, once, [](const std::string&) {});
   });
-  prepare();
+  prepare(0);
   const Costs costs = profile(cluster, model, job, options, [&](const std::string& what) {
     if (!common.quiet) std::cerr << "measuring " << what << '\n';
   });
@@ -180,7 +184,7 @@ std::vector<Child> clouds_of(const LaunchOptions& options, const Plan& plan,
 
 int run_launch(const LaunchOptions& options, const CommonOptions& common) {
   const Plan plan = read_plan_file(options.plan);
-  fs::create_directories(options.out);
+  make_folder(options.out);
   if (!common.quiet) std::cerr << one_line(plan) << '\n';
   const std::string result_file = options.out + "/result.json";
   fs::remove(result_file);

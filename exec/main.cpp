@@ -9,7 +9,10 @@
 
 #include "core/error.hpp"
 #include "core/fields.hpp"
+#include "core/node.hpp"
+#include "exec/certificates.hpp"
 #include "exec/commands.hpp"
+#include "exec/cpu_share.hpp"
 #include "exec/progress.hpp"
 #include "exec/supervise.hpp"
 #include "exec/torch_compat.hpp"
@@ -58,9 +61,9 @@ std::string trace_file(const TrainOptions& options, int stage) {
   const fs::path folder = fs::path(options.out) / "traces";
   const std::string name = "stage-" + std::to_string(stage);
   const fs::path place = folder / (name + ".h5");
-  fs::create_directories(folder);
+  make_folder(folder);
   if (options.worker.resume && fs::exists(place)) {
-    fs::create_directories(folder / "earlier");
+    make_folder(folder / "earlier");
     int part = 1;
     const auto old = [&] {
       return folder / "earlier" / (name + "." + std::to_string(part) + ".h5");
@@ -89,8 +92,21 @@ double predicted_memory(const Plan& plan, int stage) {
   return std::size_t(stage) < memory.size() ? memory[std::size_t(stage)] : 0;
 }
 
+// All stages of a local run are on this machine: each has its threads' CPUs.
+CpuShare local_share(const Plan& plan, int stage) {
+  CpuShare share;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const int threads = plan.stages[std::size_t(s)].threads;
+    if (s < stage) share.first += threads;
+    if (s == stage) share.count = threads;
+    share.claimed += threads;
+  }
+  return share;
+}
+
 int train_stage(const Plan& plan, const TrainOptions& options, int stage, bool quiet) {
   const StagePlan& planned = plan.stages[std::size_t(stage)];
+  if (options.local) bind_to(local_share(plan, stage));
   prepare_torch(planned.threads, 2 * predicted_memory(plan, stage) + 256e6);
   auto log =
       spdlog::stderr_logger_mt("stage " + std::to_string(stage) + " (" + planned.cloud + ")");
@@ -99,12 +115,13 @@ int train_stage(const Plan& plan, const TrainOptions& options, int stage, bool q
   worker.stage = stage;
   worker.checkpoints = options.out + "/checkpoints";
   if (options.emulate_wan) worker.emulation_folder = options.out + "/lines";
-  if (options.emulate_wan) fs::create_directories(worker.emulation_folder);
+  if (options.emulate_wan) make_folder(worker.emulation_folder);
 
   const Clock clock;
   TraceInfo info = describe(plan, stage);
   info.origin_unix_ns = clock.origin_ns;
   info.program = "nebula-exec";
+  info.run = run_name(worker.keys);
   info.emulated = options.emulate_wan;
   TraceWriter trace(trace_file(options, stage), info);
   const bool last = stage == plan.stage_count() - 1;

@@ -59,32 +59,39 @@ class Bench {
         module_(model, subject.first, subject.last, 1, torch_device(threads)),
         optimizer_(job.optimizer, module_.parameters()) {}
 
-  // One forward and backward of n sequences, as ExecWorld does them.
-  void run(int n, LayerSample& sample) {
+  // `count` micro-batches of n sequences: all forward, then all backward, as a stage of a pipeline
+  // does them. What a forward saves has left the caches by the time its backward reads it.
+  void run(int n, int count, LayerSample& sample) {
     const auto device = module_.device();
     const bool first = subject_.kind == LayerKind::embedding;
     const bool last = subject_.kind == LayerKind::head;
     const torch::Tensor ids =
         torch::randint(model_.vocabulary, {n, job_.sequence_length}, torch::kInt64).to(device);
-    torch::Tensor input =
-        first ? ids : torch::randn({n, job_.sequence_length, model_.width}).to(device);
-    if (!first) input.set_requires_grad(true);
     const torch::Tensor gradient = torch::randn({n, job_.sequence_length, model_.width}).to(device);
-    const double before_bytes = allocated_bytes();
-    double start = seconds_now();
-    torch::Tensor output = module_.forward(input, job_.precision);
-    if (last) output = module_.loss_sum(output, ids, -1) / double(ids.numel());
-    finish();
-    sample.forward_s.push_back(seconds_now() - start);
-    sample.saved_bytes.push_back(std::max(0.0, allocated_bytes() - before_bytes));
-    start = seconds_now();
-    if (last) {
-      output.backward();
-    } else {
-      output.backward(gradient);
+    std::vector<torch::Tensor> inputs;
+    for (int i = 0; i < count; ++i) {
+      inputs.push_back(first ? ids
+                             : torch::randn({n, job_.sequence_length, model_.width}).to(device));
+      if (!first) inputs.back().set_requires_grad(true);
     }
-    finish();
-    sample.backward_s.push_back(seconds_now() - start);
+    const double before_bytes = allocated_bytes();
+    std::vector<torch::Tensor> outputs;
+    for (const torch::Tensor& input : inputs) {
+      const double start = seconds_now();
+      torch::Tensor output = module_.forward(input, job_.precision);
+      if (last) output = module_.loss_sum(output, ids, -1) / double(ids.numel());
+      finish();
+      sample.forward_s.push_back(seconds_now() - start);
+      outputs.push_back(std::move(output));
+    }
+    sample.saved_bytes.push_back(std::max(0.0, allocated_bytes() - before_bytes) / count);
+    for (torch::Tensor& output : outputs) {
+      const double start = seconds_now();
+      output.backward(last ? torch::Tensor() : gradient);
+      finish();
+      sample.backward_s.push_back(seconds_now() - start);
+      output.reset();
+    }
   }
 
   double update() {
@@ -119,33 +126,61 @@ std::vector<int> micro_batches(const Job& job, const ProfileOptions& options) {
   return sizes;
 }
 
+// One size of micro-batch: how many are in flight, and what was measured.
+struct Size {
+  int sequences = 0;
+  int in_flight = 1;
+  LayerSample sample;
+};
+
+// Sizes that fit into memory, each with as many in flight as a step has, within reason. Runs each
+// once, which also touches the memory that the measurements use.
+std::vector<Size> sizes_that_fit(Bench& bench, const Job& job, const ProfileOptions& options,
+                                 double memory_bytes) {
+  constexpr int most_in_flight = 8;
+  std::vector<Size> sizes;
+  for (const int n : micro_batches(job, options)) {
+    // What a size takes grows with it; the first two are measured come what may.
+    double saved_bytes = 0;
+    if (sizes.size() >= 2) {
+      saved_bytes = sizes.back().sample.saved_bytes.back() * n / sizes.back().sequences;
+      if (saved_bytes > memory_bytes) break;
+    }
+    const int wanted = std::clamp(job.global_batch / n, 1, most_in_flight);
+    Size size{n, 1, {}};
+    bench.run(n, 1, size.sample);
+    saved_bytes = std::max(saved_bytes, size.sample.saved_bytes.back());
+    size.in_flight = std::clamp(int(memory_bytes / std::max(saved_bytes, 1.0)), 1, wanted);
+    LayerSample unused;
+    bench.run(n, size.in_flight, unused);
+    sizes.push_back(std::move(size));
+  }
+  for (Size& size : sizes) size.sample = {};
+  return sizes;
+}
+
 // Sizes in turn rather than one after the other: what else the machine does meanwhile then touches
 // all of them alike.
-LayerCosts measure_layer(const Model& model, const Job& job, const Subject& subject, int threads,
-                         const ProfileOptions& options) {
-  Bench bench(model, job, subject, threads);
-  const std::vector<int> sizes = micro_batches(job, options);
-  std::vector<LayerSample> samples(sizes.size());
+LayerCosts measure_layer(const Model& model, const Job& job, const Subject& subject,
+                         const Device& device, const ProfileOptions& options) {
+  Bench bench(model, job, subject, device.threads);
+  // Half of the memory is for weights, gradients, optimiser and temporary tensors.
+  std::vector<Size> sizes = sizes_that_fit(bench, job, options, device.memory_bytes / 2);
   std::vector<double> updates;
-  // The first round meets memory that nobody has touched.
-  for (int round = -1; round < options.repetitions; ++round) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      LayerSample unused;
-      bench.run(sizes[i], round < 0 ? unused : samples[i]);
-    }
-    const double update_s = bench.update();
-    if (round >= 0) updates.push_back(update_s);
+  for (int round = 0; round < options.repetitions; ++round) {
+    for (Size& size : sizes) bench.run(size.sequences, size.in_flight, size.sample);
+    updates.push_back(bench.update());
   }
   LayerCosts costs;
   const double layers = bench.layers();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  for (const Size& size : sizes) {
     const auto add = [&](Curve& curve, const std::vector<double>& values) {
-      curve.sequences.push_back(sizes[i]);
+      curve.sequences.push_back(size.sequences);
       curve.values.push_back(median(values) / layers);
     };
-    add(costs.forward_s, samples[i].forward_s);
-    add(costs.backward_s, samples[i].backward_s);
-    add(costs.saved_bytes, samples[i].saved_bytes);
+    add(costs.forward_s, size.sample.forward_s);
+    add(costs.backward_s, size.sample.backward_s);
+    add(costs.saved_bytes, size.sample.saved_bytes);
   }
   costs.update_s = median(updates) / layers;
   return costs;
@@ -202,7 +237,7 @@ Costs profile(const Cluster& cluster, const Model& model, const Job& job,
   for (const Subject& subject : subjects(model)) {
     const std::string kind(to_string(subject.kind));
     progress("layer " + kind);
-    found.layers[kind] = measure_layer(model, job, subject, device->threads, options);
+    found.layers[kind] = measure_layer(model, job, subject, *device, options);
   }
   for (const CodecInfo& codec : codecs()) {
     progress("codec " + std::string(codec.name));

@@ -52,8 +52,12 @@ int severity(int code) {
   return code == 0 ? 0 : code == 3 ? 1 : code == 2 ? 2 : 3;
 }
 
-int exit_code(const std::string& name, int status) {
+int exit_code(const std::string& name, int status, bool ended_by_us) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (ended_by_us && WTERMSIG(status) == SIGTERM) {
+    std::cerr << name << " was ended, because another one failed\n";
+    return 1;
+  }
   std::cerr << name << " was ended by signal " << WTERMSIG(status) << " ("
             << strsignal(WTERMSIG(status)) << ")\n";
   return 1;
@@ -78,12 +82,13 @@ int supervise(const std::vector<Child>& children, const std::atomic<bool>& stop,
   };
   int worst = 0;
   bool told_to_stop = false;
+  bool told_to_end = false;
   Steady::time_point failed_at = Steady::time_point::max();
   while (!running.empty()) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid > 0 && running.contains(pid)) {
-      const int code = exit_code(running[pid], status);
+      const int code = exit_code(running[pid], status, told_to_end);
       running.erase(pid);
       if (severity(code) > severity(worst)) worst = code;
       if (code != 0 && code != 3) failed_at = std::min(failed_at, Steady::now());
@@ -94,7 +99,10 @@ int supervise(const std::vector<Child>& children, const std::atomic<bool>& stop,
       told_to_stop = true;
     }
     const auto waited = Steady::now() - std::min(failed_at, Steady::now());
-    if (std::chrono::duration<double>(waited).count() > grace_s) tell_all(SIGTERM);
+    if (std::chrono::duration<double>(waited).count() > grace_s && !told_to_end) {
+      tell_all(SIGTERM);
+      told_to_end = true;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return worst;

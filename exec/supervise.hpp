@@ -17,7 +17,7 @@ struct Child {
 /// themselves before they get SIGTERM. Returns the worst exit code by this order: 0, 3, 2, 1;
 /// a child that died of a signal counts as 1 and is reported to stderr.
 int supervise(const std::vector<Child>& children, const std::atomic<bool>& stop,
-              double grace_s = 20);
+              double grace_s = 5);
 
 /// Sets a flag on SIGINT and SIGTERM, once a process; a second signal ends it at once.
 const std::atomic<bool>& stop_flag();

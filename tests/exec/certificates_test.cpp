@@ -75,6 +75,16 @@ TEST_CASE("keys are for their owner alone and certificates name their cloud") {
   }
 }
 
+TEST_CASE("a run is named by its authority") {
+  const TemporaryFolder folder;
+  make_keys(folder / "a", {"north", "south"});
+  make_keys(folder / "b", {"north", "south"});
+  CHECK(run_name(folder / "a").size() == 16);
+  CHECK(run_name(folder / "a") == run_name(folder / "a"));
+  CHECK(run_name(folder / "a") != run_name(folder / "b"));
+  CHECK(run_name(folder / "nowhere").empty());
+}
+
 TEST_CASE("keys are never overwritten") {
   const TemporaryFolder folder;
   make_keys(folder / "keys", {"north"});
